@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::iter;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -160,15 +161,16 @@ impl Process {
     /// # Errors
     /// Fails if the process has exited.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
-        self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
+        let counts = self.each(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64));
+        Ok(counts?.into_iter().sum())
     }
 
     /// Returns the CPU time of this process and its running descendants so far.
     ///
     /// # Errors
-    /// Fails if the process has exited, or if a descendant exits at this moment.
+    /// Fails if the process has exited.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        tree_cpu(self.child.id()).with_context(|| format!("{} has exited", self.name))
+        Ok(self.each(process_cpu)?.into_iter().sum())
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
@@ -193,34 +195,31 @@ impl Process {
     /// Resets the peak that [`Self::peak`] returns.
     ///
     /// # Errors
-    /// Fails if the process has exited, or if a descendant exits at this moment.
+    /// Fails if the process has exited.
     pub fn reset_peak(&self) -> anyhow::Result<()> {
-        for pid in tree(self.child.id()) {
-            // Writing 5 resets the peak, see proc(5).
-            fs::write(format!("/proc/{pid}/clear_refs"), "5")
-                .with_context(|| format!("{} has exited", self.name))?;
-        }
-        Ok(())
+        // Writing 5 resets the peak, see proc(5).
+        self.each(|pid| fs::write(format!("/proc/{pid}/clear_refs"), "5")).map(drop)
     }
 
     /// Returns the sum, in bytes, of a field in KiB over this process and its descendants.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
-        self.sum(|pid| {
+        let amounts = self.each(|pid| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
             // A process that is ending no longer has memory, and therefore has no such line.
             Ok(kib.unwrap_or(0_u64) * 1024)
-        })
+        });
+        Ok(amounts?.into_iter().sum())
     }
 
-    /// Returns the sum of `amount` over this process and its descendants. A descendant that has
-    /// exited does not count.
-    fn sum(&self, amount: impl Fn(u32) -> io::Result<u64>) -> anyhow::Result<u64> {
-        let own = amount(self.child.id()).with_context(|| format!("{} has exited", self.name))?;
+    /// Returns the results of `call` for this process and its descendants. A descendant that has
+    /// exited is left out.
+    fn each<T>(&self, call: impl Fn(u32) -> io::Result<T>) -> anyhow::Result<Vec<T>> {
+        let own = call(self.child.id()).with_context(|| format!("{} has exited", self.name))?;
         let descendants = tree(self.child.id()).into_iter().skip(1);
-        Ok(own + descendants.filter_map(|pid| amount(pid).ok()).sum::<u64>())
+        Ok(iter::once(own).chain(descendants.filter_map(|pid| call(pid).ok())).collect())
     }
 }
 
@@ -242,12 +241,10 @@ impl Drop for Process {
     }
 }
 
-fn tree_cpu(pid: u32) -> io::Result<Duration> {
-    let cpu = |pid: u32| {
-        own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?)
-            .ok_or(io::Error::from(io::ErrorKind::InvalidData))
-    };
-    tree(pid).into_iter().map(cpu).sum()
+/// Returns the CPU time of a process, without its descendants.
+fn process_cpu(pid: u32) -> io::Result<Duration> {
+    own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?)
+        .ok_or(io::Error::from(io::ErrorKind::InvalidData))
 }
 
 /// Returns a process and its descendants.
@@ -257,7 +254,7 @@ fn tree(pid: u32) -> Vec<u32> {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
     });
-    std::iter::once(pid).chain(children.flat_map(tree)).collect()
+    iter::once(pid).chain(children.flat_map(tree)).collect()
 }
 
 /// Returns the sum of user and system time in a line of `/proc/PID/stat`. These are fields 14 and
@@ -288,7 +285,7 @@ mod tests {
 
     #[test]
     fn used_cpu_time_is_counted() {
-        let began = tree_cpu(std::process::id()).unwrap();
-        while tree_cpu(std::process::id()).unwrap() < began + TICK {}
+        let began = process_cpu(std::process::id()).unwrap();
+        while process_cpu(std::process::id()).unwrap() < began + TICK {}
     }
 }

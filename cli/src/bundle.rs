@@ -11,8 +11,8 @@
 
 mod esbuild;
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,8 +32,16 @@ const PACKAGES: &str = "node_modules";
 /// Builds projects, and remembers which sources their build commands have seen.
 #[derive(Default)]
 pub(crate) struct Bundler {
-    /// The hash of each project's sources after the project's build command last succeeded.
-    built: BTreeMap<PathBuf, u64>,
+    /// What was built, by the project's directory.
+    built: BTreeMap<PathBuf, Built>,
+}
+
+/// The build commands that have succeeded for the sources of a project.
+#[derive(Default)]
+struct Built {
+    /// The hash of the sources after the last of these commands.
+    sources: u64,
+    commands: BTreeSet<String>,
 }
 
 impl Bundler {
@@ -46,7 +54,7 @@ impl Bundler {
     }
 
     /// Runs the build command of each Worker whose sources have changed since the command last
-    /// succeeded.
+    /// succeeded. Changes by commands of the same project do not count.
     fn build(&mut self, manifests: &mut Manifests) {
         let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let command = worker.annotations().get(BUILD)?;
@@ -55,13 +63,21 @@ impl Bundler {
         for (id, location, command) in commands.collect::<Vec<_>>() {
             let directory = directory(&location.file);
             manifests.folders.extend(folders(&directory));
-            if self.built.get(&directory) == Some(&fingerprint(&directory)) {
+            let built = self.built.entry(directory.clone()).or_default();
+            let sources = fingerprint(&directory);
+            if built.sources != sources {
+                *built = Built { sources, commands: BTreeSet::new() };
+            }
+            if built.commands.contains(&command) {
                 continue;
             }
             eprintln!("{id}: running {command}");
             match run(&command, &directory) {
-                // The command may have written files among the sources.
-                Ok(()) => drop(self.built.insert(directory.clone(), fingerprint(&directory))),
+                Ok(()) => {
+                    built.commands.insert(command);
+                    // The command may have written files among the sources.
+                    built.sources = fingerprint(&directory);
+                }
                 Err(message) => manifests.problem(location, Some(id), message),
             }
         }
@@ -182,6 +198,29 @@ mod tests {
         assert_eq!(folders(project.path()), [project.path(), &project.path().join("src")]);
         write("src/index.ts", "export default { fetch() {} }");
         assert_ne!(fingerprint(project.path()), before);
+    }
+
+    #[test]
+    fn each_command_of_a_project_runs_once_per_change() {
+        let project = tempfile::tempdir().unwrap();
+        let worker = |name: &str| {
+            format!(
+                "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata:\n  name: {name}\n  \
+                 annotations: {{{BUILD}: echo {name} >> built}}\nspec:\n  source:\n    \
+                 modules: {{worker.js: export default 1}}\n"
+            )
+        };
+        let file = project.path().join("worker.yaml");
+        fs::write(&file, format!("{}---\n{}", worker("one"), worker("two"))).unwrap();
+        let mut bundler = Bundler::default();
+        let mut build = || {
+            assert_eq!(bundler.read(std::slice::from_ref(&file)).problems, []);
+            fs::read_to_string(project.path().join("built")).unwrap()
+        };
+        assert_eq!(build(), "one\ntwo\n");
+        assert_eq!(build(), "one\ntwo\n");
+        fs::write(project.path().join("source.js"), "").unwrap();
+        assert_eq!(build(), "one\ntwo\none\ntwo\n");
     }
 
     #[test]

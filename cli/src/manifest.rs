@@ -357,13 +357,13 @@ fn key(metadata: &ObjectMeta) -> (String, String) {
 
 /// Splits a YAML stream into documents, each with the number of the line at which its content
 /// begins. A line that is `---` or begins with `--- ` always ends a document, because block scalars
-/// are indented.
+/// are indented. The rest of that line belongs to the next document.
 fn documents(text: &str) -> Vec<(usize, &str)> {
     let (mut documents, mut start, mut start_line, mut offset) = (Vec::new(), 0, 1, 0);
     for (i, line) in text.split_inclusive('\n').enumerate() {
         if line.trim_end() == "---" || line.starts_with("--- ") {
             documents.push((start_line, &text[start..offset]));
-            (start, start_line) = (offset + line.len(), i + 2);
+            (start, start_line) = (offset + "---".len(), i + 1);
         }
         offset += line.len();
     }
@@ -374,7 +374,7 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
 /// Strips leading blank lines and comments from a document. Returns the number of the first
 /// remaining line, and the remaining text.
 fn without_preface(line: usize, document: &str) -> (usize, &str) {
-    let is_preface = |line: &&str| line.trim().is_empty() || line.starts_with('#');
+    let is_preface = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let preface = document.split_inclusive('\n').take_while(is_preface);
     let (lines, bytes) =
         preface.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));

@@ -12,7 +12,7 @@
 
 mod line;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -111,11 +111,14 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
     let mut nodes =
         pin!(watcher(pods.clone(), watcher::Config::default().labels(SELECTOR)).default_backoff());
     let mut followed: HashMap<String, AbortHandle> = HashMap::new();
+    // The Pods that exist, as far as the watch has reported them since it last began.
+    let mut existing: HashSet<String> = HashSet::new();
     loop {
         tokio::select! {
             event = nodes.next() => match event {
                 Some(Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod))) => {
                     let name = pod.name_any();
+                    existing.insert(name.clone());
                     followed.entry(name.clone()).or_insert_with(|| {
                         let log = follow(pods.clone(), name, args.since, lines_tx.clone());
                         tokio::spawn(log).abort_handle()
@@ -124,9 +127,15 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
                 Some(Ok(watcher::Event::Delete(pod))) => {
                     // The Pod's last lines have been sent, because its containers exited before it
                     // was deleted.
+                    existing.remove(&pod.name_any());
                     followed.remove(&pod.name_any()).iter().for_each(AbortHandle::abort);
                 }
-                Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
+                Some(Ok(watcher::Event::Init)) => existing.clear(),
+                Some(Ok(watcher::Event::InitDone)) => {
+                    // The other Pods were deleted while the watch was interrupted.
+                    let gone = followed.extract_if(|name, _| !existing.contains(name));
+                    gone.for_each(|(_, log)| log.abort());
+                }
                 Some(Err(error)) => tracing::debug!(%error, "cannot watch the nodes"),
                 None => return Err(anyhow!("the watch of the nodes ended")),
             },

@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -22,10 +23,11 @@ use crate::cache::Cache;
 /// An index of the files in the directory. The name of a file is its key.
 pub struct DiskCache<K> {
     directory: PathBuf,
-    files: Cache<K, ()>,
+    /// The files of the entries, and those that are being written in the background.
+    files: Arc<Mutex<Cache<K, ()>>>,
 }
 
-impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
+impl<K: Copy + Ord + Hash + Display + FromStr + Send + 'static> DiskCache<K> {
     /// Creates the directory if necessary, and indexes its files. Removes the files whose names are
     /// not keys, and the oldest files while the files together exceed the capacity.
     ///
@@ -51,7 +53,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
             found.push((metadata.modified()?, key, metadata.len() as usize));
         }
         found.sort();
-        let mut disk = Self { directory, files: Cache::new(capacity) };
+        let mut disk = Self { directory, files: Arc::new(Mutex::new(Cache::new(capacity))) };
         for (_, key, bytes) in found {
             disk.index_file(key, bytes);
         }
@@ -62,7 +64,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     /// `None` if the key has no file. The future returns `None` if the file cannot be read; such a
     /// file is removed.
     pub fn read(&mut self, key: K) -> Option<impl Future<Output = Option<Bytes>> + use<K>> {
-        self.files.get(&key)?;
+        lock(&self.files).get(&key)?;
         let path = self.path(key);
         let read = spawn_blocking(move || {
             let read = fs::read(&path);
@@ -78,10 +80,16 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     /// Writes an entry in the background. A failure is only logged.
     pub fn write(&mut self, key: K, content: Bytes) {
         self.index_file(key, content.len());
-        let path = self.path(key);
+        let (path, files) = (self.path(key), Arc::clone(&self.files));
         spawn_blocking(move || {
             if let Err(error) = write(&path, &content) {
                 tracing::warn!(path = %path.display(), %error, "cannot write a cached file");
+            }
+            // The entry may have been evicted before it had a file. The lock is held until the file
+            // is removed, so that no newer entry of the same key loses its file.
+            let mut files = lock(&files);
+            if files.get(&key).is_none() {
+                drop(fs::remove_file(&path));
             }
         });
     }
@@ -89,7 +97,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     /// Opens the file of a key, or returns `None` if the key has no file or the file cannot be
     /// opened. A file that is removed stays readable for as long as it is open.
     pub fn open_file(&mut self, key: K) -> Option<fs::File> {
-        self.files.get(&key)?;
+        lock(&self.files).get(&key)?;
         fs::File::open(self.path(key)).ok()
     }
 
@@ -116,7 +124,8 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     }
 
     fn index_file(&mut self, key: K, bytes: usize) {
-        for evicted in self.files.insert(key, (), bytes) {
+        let mut files = lock(&self.files);
+        for evicted in files.insert(key, (), bytes) {
             drop(fs::remove_file(self.path(evicted)));
         }
     }
@@ -158,4 +167,35 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
     file.write_all(bytes)?;
     fs::rename(partial, path)
+}
+
+/// Locks the index. Poisoning is ignored, because a panic leaves no partial change.
+fn lock<K>(files: &Mutex<Cache<K, ()>>) -> MutexGuard<'_, Cache<K, ()>> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_evicted_before_it_is_written_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut one_thread = tokio::runtime::Builder::new_current_thread();
+        one_thread.max_blocking_threads(1).build().unwrap().block_on(async {
+            let mut disk = DiskCache::<u32>::open(directory.path().to_owned(), 1).unwrap();
+            let (begin_tx, begin_rx) = mpsc::channel::<()>();
+            let blocked = spawn_blocking(move || begin_rx.recv());
+            disk.write(1, Bytes::from_static(b"evicted"));
+            disk.write(2, Bytes::from_static(b"kept"));
+            begin_tx.send(()).unwrap();
+            blocked.await.unwrap().unwrap();
+            // The thread carries out its tasks in order.
+            spawn_blocking(|| ()).await.unwrap();
+        });
+        let names = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["2"]);
+    }
 }

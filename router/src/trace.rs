@@ -211,8 +211,8 @@ impl LoggedRequest<'_> {
 
 /// Returns the name of a well-known method, or `None` for any other word that a client sends.
 fn known_method(method: &str) -> Option<&'static str> {
-    // The last name is the router's own, for scheduled events.
-    const NAMES: [&str; 10] = [
+    // The last two names are the router's own, for method calls and scheduled events.
+    const NAMES: [&str; 11] = [
         "GET",
         "HEAD",
         "POST",
@@ -222,6 +222,7 @@ fn known_method(method: &str) -> Option<&'static str> {
         "OPTIONS",
         "TRACE",
         "PATCH",
+        "RPC",
         "SCHEDULED",
     ];
     NAMES.into_iter().find(|name| *name == method)

@@ -45,6 +45,16 @@ fn invalid_yaml_is_reported_with_its_line() {
 }
 
 #[test]
+fn content_beside_the_start_of_a_document_is_read() {
+    let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}"#;
+    let manifests = manifests(&format!("--- # hello\n{HELLO}--- {secret}\n"));
+    assert_eq!(manifests.problems, []);
+    let (location, _) = &manifests.workers[&WorkerId::new("default", "hello")];
+    assert_eq!(location.to_string(), "a.yaml:2");
+    assert!(manifests.secrets.contains_key(&("default".to_owned(), "keys".to_owned())));
+}
+
+#[test]
 fn an_invalid_document_does_not_hide_the_other_documents() {
     let manifests = manifests(&format!("kind: [\n---\n{HELLO}"));
     assert_eq!((manifests.problems.len(), manifests.workers.len()), (1, 1));

@@ -64,8 +64,9 @@ impl Credentials {
     pub fn from_docker_config(json: &[u8], registry: &str) -> Result<Self, InvalidCredentials> {
         let DockerConfig { auths } = serde_json::from_slice(json)?;
         let matching = auths.into_iter().filter(|(key, _)| host(key) == host(registry));
-        // If other keys are for a part of the registry, the shortest key is for the whole registry.
-        let found = matching.min_by_key(|(key, _)| key.len());
+        // If other keys are for a part of the registry, the one with the shortest path is for the
+        // whole registry.
+        let found = matching.min_by_key(|(key, _)| split(key).1.len());
         let (key, auth) =
             found.ok_or_else(|| InvalidCredentials::NoRegistry(registry.to_owned()))?;
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -105,13 +106,18 @@ impl fmt::Debug for Credentials {
 /// Returns the host of a registry, with the port if the key states one. The key is the name of the
 /// registry or a URL.
 fn host(key: &str) -> String {
-    let authority = key.trim_start_matches("https://").trim_start_matches("http://");
-    let host = authority.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    let host = split(key).0.to_ascii_lowercase();
     match host.as_str() {
         // These are other names of Docker Hub.
         "index.docker.io" | "registry-1.docker.io" => "docker.io".to_owned(),
         _ => host,
     }
+}
+
+/// Splits a registry into its authority and the path in it. The path may be empty.
+fn split(key: &str) -> (&str, &str) {
+    let key = key.trim_start_matches("https://").trim_start_matches("http://");
+    key.split_once('/').unwrap_or((key, ""))
 }
 
 fn decode(auth: &str) -> Option<(String, String)> {
@@ -168,11 +174,15 @@ mod tests {
 
     #[test]
     fn credentials_for_the_whole_registry_precede_those_for_a_part() {
-        let config = r#"{"auths": {
-            "ghcr.io/acme": {"username": "part", "password": "1"},
-            "ghcr.io": {"username": "whole", "password": "2"}
-        }}"#;
-        assert_eq!(parse(config, "ghcr.io").unwrap(), basic("whole", "2"));
+        for whole in ["ghcr.io", "https://ghcr.io", "https://ghcr.io/v2/"] {
+            let config = format!(
+                r#"{{"auths": {{
+                    "ghcr.io/acme": {{"username": "part", "password": "1"}},
+                    "{whole}": {{"username": "whole", "password": "2"}}
+                }}}}"#
+            );
+            assert_eq!(parse(&config, "ghcr.io").unwrap(), basic("whole", "2"), "{whole}");
+        }
     }
 
     #[test]

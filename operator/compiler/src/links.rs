@@ -165,10 +165,14 @@ impl<'a> Links<'a> {
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
-        // A call of `addEventListener` may be anywhere, and only running the code would show
-        // whether it registers a handler.
+        // A call of `addEventListener` may be anywhere, and a class may extend `WorkerEntrypoint`
+        // through another one. Only running the code would show whether the call registers a
+        // handler, and whether the entrypoint exports such a class.
+        let is_in_code =
+            |name: &str| self.modules.values().any(|(source, _)| source.contains(name));
         let has_handler = links.exports.contains("default")
-            || self.modules.values().any(|(source, _)| source.contains("addEventListener"));
+            || is_in_code("addEventListener")
+            || is_in_code("WorkerEntrypoint");
         (!has_handler).then(|| {
             let message = "no handler for requests; add `export default { fetch(request) { … } }` \
                            to the entrypoint, or call `addEventListener(\"fetch\", …)`";

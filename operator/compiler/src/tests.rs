@@ -147,6 +147,9 @@ fn a_worker_without_a_handler_has_an_error() {
     let other = compile(&modules(&[("other.js", HANDLER)]), "worker.js").unwrap_err();
     assert!(other[0].message.contains("not a code module"));
     assert_eq!(errors(&[("worker.js", "addEventListener('fetch', () => {})")]), [""; 0]);
+    let called = "import { WorkerEntrypoint } from 'cloudflare:workers';
+                  export class Admin extends WorkerEntrypoint {}";
+    assert_eq!(errors(&[("worker.js", called)]), [""; 0]);
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn covers(wide: &str, host: &str) -> bool {
     match wide.strip_prefix('*') {
         None => wide == host,
         Some(suffix) => {
-            host.strip_prefix('*').unwrap_or(host).ends_with(suffix) && host != &suffix[1..]
+            host.strip_prefix('*').unwrap_or(host).ends_with(suffix)
+                && Some(host) != suffix.strip_prefix('.')
         }
     }
 }
@@ -87,6 +88,8 @@ mod tests {
             ("*.anotherwildcard.io", &["*.anotherwildcard.io"], &["*.anotherwildcard.io"]),
             ("*.a.io", &["*.b.a.io", "*.io"], &["*.a.io", "*.b.a.io"]),
             ("*.a.io", &["*.xa.io", "xa.io"], &[]),
+            ("*.a.io", &["*", "a.io"], &["*.a.io"]),
+            ("*", &["*.a.io", "b.io"], &["*.a.io", "b.io"]),
         ] {
             assert_eq!(common_hosts(Some(listener), route), expected, "{listener} {route:?}");
         }

@@ -274,10 +274,12 @@ impl Client {
     /// this growth is limited.
     #[must_use]
     pub(crate) fn grow(&self, bytes: usize) -> bool {
-        let has_grown = lock(&self.held).memory.resize(bytes + self.tls.active);
-        let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
-        if has_grown || self.account.count_unmet_demand(period) <= MAX_GROWTHS && self.hold(bytes) {
+        if lock(&self.held).memory.resize(bytes + self.tls.active) {
             return true;
+        }
+        let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
+        if self.account.count_unmet_demand(period) <= MAX_GROWTHS {
+            return self.hold(bytes);
         }
         self.list.upgrade().inspect(|list| lock(list).shed += 1);
         false
@@ -380,7 +382,7 @@ impl List {
 }
 
 /// Calls `take` for an account, and ends up to [`MAX_SHED`] waiting connections until the call
-/// succeeds.
+/// succeeds. Counts the ended connections, and the refusal if no call succeeds.
 fn take_or_shed<T>(
     list: &Mutex<List>,
     account: &Account,
@@ -392,15 +394,16 @@ fn take_or_shed<T>(
     }
     let mut list = lock(list);
     for _ in 0..MAX_SHED {
-        list.shed += 1;
         if !list.end_one(account.held()) {
             break;
         }
+        list.shed += 1;
         let taken = take();
         if taken.is_some() {
             return taken;
         }
     }
+    list.shed += 1;
     None
 }
 

@@ -63,8 +63,10 @@ fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
     assert!((7..=10).contains(&working.len()), "{} connections were admitted", working.len());
     assert!(clients.admit(address(1), PLAIN).is_none());
     assert!(working.iter().all(|(client, _)| !must_end(client)));
+    let before = clients.shed();
     assert!(working[0].0.0.memory(RESTING).is_none());
-    assert!(clients.shed() > 0);
+    assert!(!working[0].0.0.grow(10 * RESTING));
+    assert_eq!(clients.shed() - before, 2, "a refusal is not counted once");
 }
 
 #[test]

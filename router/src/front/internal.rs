@@ -59,11 +59,7 @@ pub(crate) async fn serve(
     accounts: Rc<Accounts>,
     request: Request<Incoming>,
 ) -> Result<Response<Relay>, Infallible> {
-    let is_grpc = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-    if !is_grpc {
+    if !is_grpc(&request) {
         let mut response = Response::new(Relay::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Ok(response);
@@ -81,6 +77,14 @@ pub(crate) async fn serve(
         Ok(head) => answer(&thread, peer, &accounts, head, messages).await,
         Err(failure) => relay::failure(&failure),
     })
+}
+
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
+    // The whole value is compared, because the content types of grpc-web begin the same way, and a
+    // client of grpc-web cannot read the trailers of gRPC.
+    let is_ours = |value: &[u8]| matches!(value, b"application/grpc" | b"application/grpc+proto");
+    content_type.is_some_and(is_ours)
 }
 
 async fn answer(

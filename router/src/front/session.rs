@@ -21,16 +21,18 @@ pub(super) fn of_client<'r>(
 
 /// Returns the session of another Worker's call, or `None` if the call has none.
 pub(super) fn of_call<'r>(headers: &'r [Header], affinity: &SessionAffinity) -> Option<&'r [u8]> {
-    let named = |name: &str| {
-        let mut headers = headers.iter();
-        headers
-            .find(|header| header.name.eq_ignore_ascii_case(name))
-            .map(|header| &header.value[..])
-    };
     match affinity {
-        SessionAffinity::Header(name) => named(name.as_str()),
-        SessionAffinity::Cookie(name) => cookie(named(header::COOKIE.as_str())?, name),
+        SessionAffinity::Header(name) => values(headers, name.as_str()).next(),
+        SessionAffinity::Cookie(name) => {
+            values(headers, "cookie").find_map(|line| cookie(line, name))
+        }
     }
+}
+
+/// Returns the values of a call's headers with this name.
+fn values<'r>(headers: &'r [Header], name: &str) -> impl Iterator<Item = &'r [u8]> {
+    let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+    named.map(|header| &header.value[..])
 }
 
 /// Returns the value of a cookie in a `cookie` header (RFC 6265, section 4.2.1).
@@ -64,7 +66,8 @@ mod tests {
         let affinity = SessionAffinity::Header("x-user".parse().unwrap());
         assert_eq!(of_call(&[header], &affinity), Some(&b"ada"[..]));
         assert_eq!(of_call(&[], &affinity), None);
-        let cookie = Header { name: "cookie".into(), value: "sid=7".into() };
-        assert_eq!(of_call(&[cookie], &sid()), Some(&b"7"[..]));
+        let cookies =
+            ["a=b", "sid=7"].map(|value| Header { name: "cookie".into(), value: value.into() });
+        assert_eq!(of_call(&cookies, &sid()), Some(&b"7"[..]));
     }
 }

@@ -45,8 +45,8 @@ pub(crate) enum Health {
     Draining { nodes_version: u64 },
     /// The shard has a connection and requests, and sends nothing.
     Silent {
-        /// Whether the shard had reported that it drains.
-        drains: bool,
+        /// The version of the catalog's nodes when the shard reported that it drains, if it had.
+        draining_at: Option<u64>,
     },
     /// The process has ended, and its successor is expected.
     AwaitsSuccessor,
@@ -106,7 +106,7 @@ impl Health {
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
             (Self::Sound { .. }, Disconnect::HungUp)
-            | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => {
+            | (Self::Silent { draining_at: None }, Disconnect::HungUp | Disconnect::Closed) => {
                 Self::AwaitsSuccessor
             }
             // A process that was draining has ended, and its node may end too. A silent process
@@ -119,8 +119,8 @@ impl Health {
     /// Returns the state after nothing has arrived on the connection for too long.
     pub(crate) fn fell_silent(self) -> Self {
         match self {
-            Self::Sound { .. } => Self::Silent { drains: false },
-            Self::Draining { .. } => Self::Silent { drains: true },
+            Self::Sound { .. } => Self::Silent { draining_at: None },
+            Self::Draining { nodes_version } => Self::Silent { draining_at: Some(nodes_version) },
             other => other,
         }
     }
@@ -128,7 +128,8 @@ impl Health {
     /// Returns the state after data has arrived on the connection.
     pub(crate) fn resumed(self) -> Self {
         match self {
-            Self::Silent { .. } => Self::connected(),
+            Self::Silent { draining_at: Some(nodes_version) } => Self::Draining { nodes_version },
+            Self::Silent { draining_at: None } => Self::connected(),
             other => other,
         }
     }
@@ -206,6 +207,12 @@ mod tests {
         let draining = Health::Draining { nodes_version: 7 };
         assert!(!draining.takes_requests(7));
         assert!(draining.takes_requests(8));
+    }
+
+    #[test]
+    fn a_draining_shard_still_drains_after_a_silence() {
+        let draining = Health::Draining { nodes_version: 7 };
+        assert_eq!(draining.fell_silent().resumed(), draining);
     }
 
     #[test]

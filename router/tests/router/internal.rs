@@ -2,11 +2,16 @@
 
 use bytes::Bytes;
 use futures::stream;
+use http::Method;
 use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
-use tenon_proto::runtime::{Entry, InvokeHead, MAX_DEPTH, ResponseHead, Rpc, Scheduled, Service};
+use tenon_proto::runtime::{
+    Entry, INVOKE_PATH, InvokeHead, MAX_DEPTH, ResponseHead, Rpc, Scheduled, Service,
+};
 
-use crate::harness::{Behavior, InternalCaller, Node, Scenario, eventually, head, worker};
+use crate::harness::{
+    Behavior, Client, InternalCaller, Node, Scenario, eventually, full, head, worker,
+};
 
 fn header_value(answer: &ResponseHead, name: &str) -> String {
     let header = answer.headers.iter().find(|header| header.name == name);
@@ -30,6 +35,18 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
         scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0
     })
     .await;
+}
+
+#[tokio::test]
+async fn only_grpc_is_served_at_the_internal_listener() {
+    let node = Node::start("n1", Behavior::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut client = Client::http2(scenario.internal_addr()).await;
+    for content_type in ["text/plain", "application/grpc-web", "application/grpc+json"] {
+        let request = client.request(Method::POST, INVOKE_PATH);
+        let request = request.header("content-type", content_type).body(full("")).unwrap();
+        assert_eq!(client.send(request).await.unwrap().status, 415, "{content_type}");
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use tenon_proto::failure::FailureCode;
-use tenon_proto::runtime::{Header, InvokeHead, Scheduled};
+use tenon_proto::runtime::{Entry, Header, InvokeHead, Rpc, Scheduled};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -242,6 +242,12 @@ async fn a_call_between_workers_continues_the_trace_of_its_request() {
     assert_eq!(spans.len(), 4);
     assert_eq!(spans[3].name, "SCHEDULED");
     assert!(spans[3].parent_span_id.is_empty());
+    let entry = Some(Entry { export: "Admin".into(), rpc: Some(Rpc { method: "add".into() }) });
+    let call = InvokeHead { trace: STATED.into(), entry, ..head("shop/cart") };
+    caller.call(call, stream::empty()).await.unwrap();
+    let span = collector.spans(5).await.remove(4);
+    assert_eq!(span.name, "RPC");
+    assert_eq!(text(&span, "http.request.method"), "RPC");
 }
 
 #[tokio::test]

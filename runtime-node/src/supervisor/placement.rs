@@ -288,8 +288,10 @@ impl Placement {
 
     /// Returns how many of the remembered revisions run in lanes, and how many on their shards.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let on_shards =
-            self.classes.values().filter(|entry| entry.class == Class::Known || !self.has_lanes);
+        let profiled = self.profiled.as_ref();
+        let on_shards = self.classes.values().filter(|entry| {
+            !self.has_lanes || entry.class == Class::Known && profiled != Some(&entry.worker)
+        });
         let on_shards = on_shards.count();
         (self.classes.values().count() - on_shards, on_shards)
     }

@@ -56,6 +56,7 @@ fn a_worker_that_is_profiled_runs_in_lanes_and_keeps_its_class() {
     assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
     placement.profiled = Some(worker());
     assert_eq!(places(&mut placement, now), IN_LANES);
+    assert_eq!(placement.counts(), (1, 0));
     let stays = placement.place(SHARD, &worker(), &DIGEST, true, now);
     assert_eq!(stays, PlacementDecision::Here, "a request that must stay");
     assert!(!placement.record_heavy(&DIGEST, now));
