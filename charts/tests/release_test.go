@@ -46,7 +46,7 @@ func TestChartsHaveTheSameVersion(t *testing.T) {
 	}
 }
 
-// packer returns a function that runs the command in the folder pack.
+// packer builds the program whose source is in ./pack, and returns a function that runs it.
 func packer(t *testing.T) func(args ...string) (string, error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pack")

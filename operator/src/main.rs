@@ -1,5 +1,5 @@
 //! The process `tenon-operator`: `Args` → `Config` → `Operator` → drain. The same program also
-//! compiles one job for an operator, or probes an installation, and then exits.
+//! compiles one Worker for an operator, or probes an installation, and then exits.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -54,10 +54,10 @@ async fn operate() -> anyhow::Result<()> {
     let (registry, readiness) = (Registry::new(), Readiness::new());
     log.register(&registry)?;
     process::register(&registry, "tenon-operator")?;
-    let listening =
+    let cannot_listen =
         format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
-    let _admin =
-        admin::spawn(admin.admin_listen, registry.clone(), readiness.clone()).context(listening)?;
+    let _admin = admin::spawn(admin.admin_listen, registry.clone(), readiness.clone())
+        .context(cannot_listen)?;
 
     let client = Client::try_default()
         .await

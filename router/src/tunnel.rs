@@ -16,7 +16,8 @@
 //! - [`slots`]: counts a thread's tunnels, and ends them.
 //! - [`closing`]: the Close frame of a tunnel that ends early.
 //!
-//! These modules depend on `upstream` and `meters`. A tunnel belongs to one thread.
+//! This module depends on `upstream` and `meters`, its submodules on neither. A tunnel belongs to
+//! one thread.
 
 pub(crate) mod closing;
 pub(crate) mod slots;

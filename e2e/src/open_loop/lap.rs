@@ -23,7 +23,7 @@ pub struct Lap {
     /// Latency of the served requests.
     pub latency: Latency,
     /// The failed requests that started first, up to a maximum number. After [`Lap::and`], those of
-    /// the first lap precede.
+    /// the first lap come first.
     pub failures: Vec<Failure>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ThreadSocket {
 struct Incoming {
     given_rx: mpsc::Receiver<Datagram>,
     buffer: Box<[u8]>,
-    /// The messages in the buffer whose datagrams have not all been passed on.
+    /// Metadata of the messages in the buffer, of which the first `received` are valid.
     messages: [RecvMeta; MESSAGES],
     received: usize,
     /// The current message, and the position of the next datagram in it.

@@ -75,17 +75,17 @@ impl Spread {
     /// # Arguments
     /// * `rank` - the place of the shard among the candidates of the Worker, from 0.
     /// * `is_hot` - whether the shard reports that the Worker is hot.
-    /// * `slots` - the number of candidates in the Worker's pool.
+    /// * `shards` - the number of candidates in the Worker's pool.
     pub(crate) fn record(
         &mut self,
         key: Key,
         rank: usize,
         is_hot: bool,
-        slots: usize,
+        shards: usize,
         now: Instant,
     ) {
         let Some(entry) = self.widths.get_mut(&key) else {
-            if is_hot && slots > 1 && self.has_room(now) {
+            if is_hot && shards > 1 && self.has_room(now) {
                 let width = Width { candidates: 2, warm: 1 };
                 self.widths.insert(key, Entry { width, changed_at: now, hot_at: now });
             }
@@ -102,7 +102,7 @@ impl Spread {
             if rank < width.candidates && since(entry.changed_at) >= SETTLE {
                 let wider = width.candidates + (width.candidates / 2).max(1);
                 entry.changed_at = now;
-                width.candidates = wider.min(slots.max(2));
+                width.candidates = wider.min(shards.max(2));
             }
         } else if since(entry.hot_at) >= COOL {
             (entry.changed_at, entry.hot_at) = (now, now);

@@ -1,4 +1,4 @@
-//! Tests requests for hosts whose requests the rules of HTTPRoutes distribute.
+//! Tests requests for hosts that have rules of HTTPRoutes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -105,7 +105,7 @@ impl Slice<'_> {
 /// The result of a piece of work.
 #[derive(Debug)]
 pub struct Done<T> {
-    /// `None` if the work exceeded the invocation's CPU time, or failed.
+    /// `None` if the work ended early because the invocation had no CPU time left.
     pub value: Option<T>,
     /// CPU time that the work used.
     pub cpu: Duration,
@@ -238,8 +238,8 @@ fn pool() -> &'static ThreadPool {
     THREADS.get_or_init(|| {
         // There is one thread for parts, and for whole work one for every four processors, but at
         // least one.
-        let shards = std::thread::available_parallelism().map_or(1, usize::from);
-        for number in 0..=(shards / 4).max(1) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        for number in 0..=(processors / 4).max(1) {
             let kinds: &[QueueKind] = if number == 0 {
                 &[QueueKind::Parts]
             } else {

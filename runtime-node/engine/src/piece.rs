@@ -22,7 +22,7 @@ enum Memory {
     /// come from the Worker's JavaScript.
     Bytes {
         bytes: Bytes,
-        /// The charge for the data that is sent with the bytes.
+        /// The charge for the data that is sent with the bytes, such as the response's headers.
         _charge: Option<Charge>,
     },
 }

@@ -12,7 +12,7 @@ const REJECTIONS: usize = 64;
 pub(crate) struct Rejections {
     /// Promises that were rejected and have no handler yet.
     pub(crate) unhandled: Vec<Rejection>,
-    /// Promises that were rejected in an earlier turn and have a handler now.
+    /// Promises that got a handler late (see [`Rejections::forget`]).
     pub(crate) handled: Vec<Rejection>,
 }
 

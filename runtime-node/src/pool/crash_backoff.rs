@@ -8,6 +8,8 @@
 //! | the revision does not start | doubles with each failure in a row | when a start succeeds |
 //! | its isolates are condemned | begins after ten of them, grows with each | as time passes |
 //!
+//! Failed starts are also forgotten once the last back-off has been over for 30 s.
+//!
 //! Only time makes a condemned isolate count for less: a revision that has an isolate condemned
 //! after a hundred cheap requests costs its neighbors as many starts as one that only fails. Time
 //! spent in back-off does not count, because nothing can be condemned during it.
@@ -49,14 +51,15 @@ const FORGOTTEN: f64 = 0.5;
 /// Revisions of a shard that have failed recently.
 #[derive(Default)]
 pub(super) struct CrashBackoff {
-    failures: FxHashMap<RevisionDigest, FailedStart>,
+    failures: FxHashMap<RevisionDigest, BackOff>,
     streaks: FxHashMap<RevisionDigest, Streak>,
     notices: Vec<Notice>,
 }
 
-struct FailedStart {
+struct BackOff {
     failure: Failure,
-    /// Number of consecutive failures of the revision's code.
+    /// Number of consecutive failures of the revision's code or, after a condemned isolate, of the
+    /// streak's condemned isolates.
     failures: u32,
     pause: Duration,
     until: Instant,
@@ -115,7 +118,7 @@ impl CrashBackoff {
                 (before.saturating_add(1), (last.pause * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF))
             }
         };
-        self.failures.insert(digest, FailedStart { failure, failures, pause, until: now + pause });
+        self.failures.insert(digest, BackOff { failure, failures, pause, until: now + pause });
         failures
     }
 
@@ -147,7 +150,7 @@ impl CrashBackoff {
             format!("the Worker was stopped {times} times in a short time and is in back-off");
         let failure = Failure::new(why, Phase::Admission, what);
         self.failures
-            .insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
+            .insert(digest, BackOff { failure, failures: times, pause, until: now + pause });
         self.notices.push(Notice::Failing { worker, digest, why, times });
     }
 

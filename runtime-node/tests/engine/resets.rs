@@ -15,7 +15,7 @@ trials! {
     modules_are_evaluated_again_for_each_invocation,
     work_after_the_response_continues_in_its_own_realm,
     an_import_by_a_finalizer_of_an_ended_realm_settles,
-    a_start_that_fails_later_fails_that_invocation,
+    a_realm_that_fails_to_start_fails_only_its_invocation,
     realms_that_have_served_are_collected,
     a_heap_filled_by_one_invocation_condemns_the_isolate,
     a_heap_filled_by_realms_that_linger_condemns_the_isolate,
@@ -120,7 +120,7 @@ async fn an_import_by_a_finalizer_of_an_ended_realm_settles(shard: Rc<Shard>) {
     assert!(shard.log().iter().all(answered), "{:?}", shard.log());
 }
 
-async fn a_start_that_fails_later_fails_that_invocation(shard: Rc<Shard>) {
+async fn a_realm_that_fails_to_start_fails_only_its_invocation(shard: Rc<Shard>) {
     // The realms of an isolate differ only in the results of `Math.random()`.
     let source = "if (Math.random() < 0.5) throw new Error('tails'); export default { fetch: () => new Response('heads') }";
     let worker = loop {

@@ -169,16 +169,16 @@ fn the_number_of_workers_is_bounded_and_cold_ones_make_room() {
 
 proptest! {
     #[test]
-    fn a_width_is_between_two_and_the_number_of_slots(
+    fn a_width_is_between_two_and_the_number_of_shards(
         responses in prop::collection::vec((0_usize..12, any::<bool>(), 0_u64..20_000), 0..200),
-        slots in 1_usize..10,
+        shards in 1_usize..10,
     ) {
         let (mut spread, mut now, hot) = (Spread::default(), Instant::now(), key("hot"));
         for (rank, is_hot, millis) in responses {
             now += Duration::from_millis(millis);
-            spread.record(hot, rank, is_hot, slots, now);
+            spread.record(hot, rank, is_hot, shards, now);
             if let Some(Width { candidates, warm }) = spread.width(hot) {
-                prop_assert!((2..=slots).contains(&candidates));
+                prop_assert!((2..=shards).contains(&candidates));
                 prop_assert!((1..=candidates).contains(&warm));
             }
         }

@@ -64,7 +64,7 @@ fn kstatus_distinguishes_current_failed_and_unfinished_workers() {
             "InvalidSchedule",
             changed(&good, |worker| worker.spec.schedules = never),
         ),
-        // A fault that waits for a Secret does not hide one that a person must resolve.
+        // A missing Secret may still appear, and does not hide a fault that a person must resolve.
         (
             Computed::Failed,
             "RouteConflict",

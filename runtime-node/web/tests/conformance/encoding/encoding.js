@@ -46,7 +46,7 @@ check("UTF-8 becomes text", () => {
   throws("TypeError", () => decoder.decode({}));
 });
 
-check("invalid bytes are replaced by maximal subparts, or fatal", () => {
+check("each maximal subpart of invalid bytes is replaced, or is an error", () => {
   const decoder = new TextDecoder();
   equal(decoder.decode(bytes(0xFF, 0x61, 0xC3)), "\uFFFDa\uFFFD");
   equal(decoder.decode(bytes(0xF0, 0x9F, 0x98, 0x41)), "\uFFFDA");

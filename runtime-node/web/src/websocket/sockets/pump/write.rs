@@ -51,7 +51,7 @@ impl Pump {
     }
 
     /// Returns the next frame to send, or `None` if there is no frame or sending has to wait for a
-    /// flush.
+    /// flush or for the thread's other tasks.
     fn next_frame(&mut self) -> Option<tungstenite::Message> {
         // No frame follows a Close, whether it is ours or the peer's.
         if self.has_sent_close || self.peer_close.is_some() {
