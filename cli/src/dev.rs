@@ -329,7 +329,8 @@ fn node_config(catalog: &str, shards: u16) -> anyhow::Result<Config> {
                 "::/0".parse()?,
                 "0.0.0.0/8".parse()?,
                 "127.0.0.0/8".parse()?,
-                "::1/128".parse()?,
+                // This network contains both `::` and `::1`.
+                "::/127".parse()?,
             ],
             ..EgressConfig::default()
         },

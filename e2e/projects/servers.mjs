@@ -14,7 +14,7 @@ import { CLUSTER, run } from "./project.mjs";
 // Time limit for the start of a server, in milliseconds. It is much longer than any start takes.
 const DEADLINE = 300_000;
 
-// PostgreSQL and MariaDB refuse to run as root, so all servers run as the user `nobody`.
+// PostgreSQL and MariaDB refuse to run as root, so all databases run as the user `nobody`.
 const NOBODY = 65_534;
 const IS_ROOT = process.getuid() === 0;
 const UNPRIVILEGED = IS_ROOT ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : [];
@@ -45,7 +45,7 @@ const servers = {
     await runUnprivileged([initialize, "--pgdata", directory, ...settings]);
     appendFileSync(join(directory, "pg_hba.conf"), "host all all 0.0.0.0/0 trust\n");
     const served = [`listen_addresses=${address}`, `unix_socket_directories=${directory}`, "fsync=off"];
-    const command = [program, "-D", directory, "-p", String(port), ...served.flatMap((setting) => ["-c", setting])];
+    const command = [...UNPRIVILEGED, program, "-D", directory, "-p", String(port), ...served.flatMap((setting) => ["-c", setting])];
     return { command, url: `postgres://ada@${address}:${port}/postgres` };
   },
 
@@ -55,12 +55,12 @@ const servers = {
     await runUnprivileged([debian("mariadb-install-db", "mariadb-server"), ...tables]);
     // Without grants, root may connect from any address.
     const settings = [`--socket=${directory}/socket`, `--port=${port}`, `--bind-address=${address}`, "--skip-grant-tables"];
-    return { command: [program, "--no-defaults", `--datadir=${directory}`, ...settings], url: `mysql://root@${address}:${port}/test` };
+    return { command: [...UNPRIVILEGED, program, "--no-defaults", `--datadir=${directory}`, ...settings], url: `mysql://root@${address}:${port}/test` };
   },
 
   REDIS(directory, address, port) {
     const settings = ["--port", String(port), "--bind", address, "--dir", directory, "--save", "", "--protected-mode", "no"];
-    return { command: [debian("redis-server", "redis-server"), ...settings], url: `redis://${address}:${port}` };
+    return { command: [...UNPRIVILEGED, debian("redis-server", "redis-server"), ...settings], url: `redis://${address}:${port}` };
   },
 
   async MONGODB(directory, address, port, tools) {
@@ -72,7 +72,7 @@ const servers = {
     }
     const state = [`--state-dir=${directory}`, `--sqlite-url=file:${directory}/`];
     const settings = ["--handler=sqlite", ...state, `--listen-addr=${address}:${port}`, "--debug-addr=-", "--telemetry=disable", "--log-level=error"];
-    return { command: [program, ...settings], url: `mongodb://${address}:${port}/` };
+    return { command: [...UNPRIVILEGED, program, ...settings], url: `mongodb://${address}:${port}/` };
   },
 };
 
@@ -141,16 +141,17 @@ export class Servers {
     mkdirSync(tools, { recursive: true });
     const port = await freePort();
     const { command, url } = await servers[name](directory, this.#network.address, port, tools);
-    const [program, ...args] = [...this.#network.runIn, ...UNPRIVILEGED, ...command];
+    const [program, ...args] = [...this.#network.runIn, ...command];
     const child = spawn(program, args, { cwd: directory, stdio: ["ignore", "ignore", "pipe"] });
     this.#children.push(child);
     let errors = "";
     child.stderr.setEncoding("utf8").on("data", (text) => (errors = (errors + text).slice(-4096)));
     const end = performance.now() + DEADLINE;
     while (!(await this.#isListening(port))) {
-      if (child.exitCode !== null || performance.now() > end) throw new Error(`${command[0]} does not listen: ${errors}`);
+      if (child.exitCode !== null || performance.now() > end) throw new Error(`the server of ${name} does not listen: ${errors}`);
       await delay(50);
     }
+    if (child.exitCode !== null) throw new Error(`another program listens on port ${port}: ${errors}`);
     return url;
   }
 

@@ -52,7 +52,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Maximum number of concurrent attempts.
+/// Maximum number of concurrent attempts at one router. A router that does not answer uses up only
+/// its own.
 const CONCURRENCY: usize = 64;
 
 /// The state of the routers' acknowledgement of a catalog entry.
@@ -77,11 +78,14 @@ struct Shared {
     service: Uri,
     connector: Connector,
     routers_rx: watch::Receiver<Vec<SocketAddr>>,
-    /// The connections to routers, by URL.
-    clients: Mutex<HashMap<Uri, RouterClient<Channel>>>,
-    attempts: Semaphore,
+    routers: Mutex<HashMap<Uri, KnownRouter>>,
     questions: Mutex<HashMap<WorkerId, Question>>,
     touched_tx: mpsc::UnboundedSender<WorkerId>,
+}
+
+struct KnownRouter {
+    client: RouterClient<Channel>,
+    attempts: Arc<Semaphore>,
 }
 
 /// The question about one Worker.
@@ -117,8 +121,7 @@ impl Acknowledgements {
             service,
             connector: Connector::new(tls, Role::Router, CONNECT_TIMEOUT),
             routers_rx,
-            clients: Mutex::default(),
-            attempts: Semaphore::new(CONCURRENCY),
+            routers: Mutex::default(),
             questions: Mutex::default(),
             touched_tx,
         };
@@ -204,7 +207,7 @@ impl Shared {
             true => vec![self.service.clone()],
             false => routers.iter().map(uri).collect::<Vec<Uri>>(),
         };
-        lock(&self.clients).retain(|known, _| targets.contains(known));
+        lock(&self.routers).retain(|known, _| targets.contains(known));
         targets.into_iter().map(|target| self.ask_one(target, entry, failure)).collect()
     }
 
@@ -221,12 +224,10 @@ impl Shared {
     /// Asks one router once. If the attempt fails, the next one opens a connection, which leads to
     /// another router if the URL is that of the Service.
     async fn attempt(&self, router: &Uri, entry: &Worker) -> Result<(), Status> {
-        let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
+        let attempts = self.with_router(router, |known| known.attempts.clone());
+        let _attempt = attempts.acquire().await.expect("the semaphore is never closed");
         // Concurrent questions share the connection.
-        let mut client = {
-            let mut clients = lock(&self.clients);
-            clients.entry(router.clone()).or_insert_with(|| self.connect(router)).clone()
-        };
+        let mut client = self.with_router(router, |known| known.client.clone());
         let request = AwaitWorkerRequest { worker: Some(entry.clone()) };
         let answer = timeout(ATTEMPT_TIMEOUT, client.await_worker(request)).await;
         match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
@@ -234,10 +235,19 @@ impl Shared {
             // During an upgrade, a router of an earlier version does not know this method.
             Err(status) if status.code() == Code::Unimplemented => Ok(()),
             Err(status) => {
-                lock(&self.clients).remove(router);
+                self.with_router(router, |known| known.client = self.connect(router));
                 Err(status)
             }
         }
+    }
+
+    fn with_router<T>(&self, router: &Uri, with: impl FnOnce(&mut KnownRouter) -> T) -> T {
+        let mut routers = lock(&self.routers);
+        let new = || KnownRouter {
+            client: self.connect(router),
+            attempts: Arc::new(Semaphore::new(CONCURRENCY)),
+        };
+        with(routers.entry(router.clone()).or_insert_with(new))
     }
 
     fn connect(&self, router: &Uri) -> RouterClient<Channel> {
@@ -354,9 +364,12 @@ mod tests {
         let (slow, slow_tx) = start_router(false);
         let mut asked = Asked::of(prompt, vec![prompt, slow]);
         let answered = timeout(STRAGGLE / 4, asked.next()).await;
-        assert!(answered.is_err(), "{answered:?} without the slow router");
+        // On a slow machine, the time for the slow router may have passed.
+        assert!(answered.is_err() || asked.began.elapsed() >= STRAGGLE, "{answered:?} too early");
         slow_tx.send_replace(true);
-        assert_eq!(asked.next().await, Acknowledgement::Given);
+        if answered.is_err() {
+            assert_eq!(asked.next().await, Acknowledgement::Given);
+        }
     }
 
     #[tokio::test]
@@ -376,9 +389,13 @@ mod tests {
 
     #[tokio::test]
     async fn routers_that_become_ready_while_an_entry_waits_are_asked() {
-        let (gone, _gone_tx) = start_router(false);
+        let (gone, gone_tx) = start_router(false);
         let (new, _new_tx) = start_router(true);
         let mut asked = Asked::of(gone, vec![gone]);
+        // A router that is asked has a receiver for the call.
+        while gone_tx.receiver_count() < 2 {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(asked.state(), Acknowledgement::Pending);
         asked.routers_tx.send_replace(vec![new]);
         assert_eq!(asked.next().await, Acknowledgement::Given);

@@ -186,7 +186,12 @@ impl Watches {
     fn publish(&self, touched: Touched, published: &mut Published) {
         if let Some(routers) = touched.routers {
             self.catalog.set_routers(u32::try_from(routers.len()).unwrap_or(u32::MAX));
-            self.routers_tx.send_replace(routers.into_values().flatten().collect());
+            let addresses: Vec<_> = routers.into_values().flatten().collect();
+            self.routers_tx.send_if_modified(|known| {
+                let is_new = *known != addresses;
+                *known = addresses;
+                is_new
+            });
         }
         if let Some(pools) = touched.pools {
             self.pools_tx.send_replace(pools);

@@ -135,7 +135,8 @@ fn repository(prefix: &str, id: &WorkerId) -> anyhow::Result<Reference> {
 /// Returns the path of the configuration in which `docker login` stores credentials. Returns `None`
 /// if the user has no home directory.
 fn docker_config() -> Option<PathBuf> {
-    let directory = env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let set = env::var_os("DOCKER_CONFIG").filter(|directory| !directory.is_empty());
+    let directory = set.map(PathBuf::from);
     let directory = directory.or_else(|| Some(env::home_dir()?.join(".docker")));
     directory.map(|directory| directory.join("config.json"))
 }

@@ -114,10 +114,15 @@ fn host(key: &str) -> String {
     }
 }
 
-/// Splits a registry into its authority and the path in it. The path may be empty.
+/// Splits a registry into its authority and the path in it. The path is empty if the key is for the
+/// whole registry, as in `https://index.docker.io/v1/`.
 fn split(key: &str) -> (&str, &str) {
     let key = key.trim_start_matches("https://").trim_start_matches("http://");
-    key.split_once('/').unwrap_or((key, ""))
+    let (authority, path) = key.split_once('/').unwrap_or((key, ""));
+    match path.trim_end_matches('/') {
+        "v1" | "v2" => (authority, ""),
+        path => (authority, path),
+    }
 }
 
 fn decode(auth: &str) -> Option<(String, String)> {
@@ -177,7 +182,7 @@ mod tests {
         for whole in ["ghcr.io", "https://ghcr.io", "https://ghcr.io/v2/"] {
             let config = format!(
                 r#"{{"auths": {{
-                    "ghcr.io/acme": {{"username": "part", "password": "1"}},
+                    "ghcr.io/a": {{"username": "part", "password": "1"}},
                     "{whole}": {{"username": "whole", "password": "2"}}
                 }}}}"#
             );

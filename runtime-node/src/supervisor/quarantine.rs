@@ -151,11 +151,14 @@ impl Quarantines {
         let mut fresh = Vec::new();
         for AnnouncedQuarantine { digest, remaining, times } in announced {
             let until = now + remaining.min(LONGEST_QUARANTINE);
-            if self.remaining(&digest, now).is_none() {
-                fresh.push(digest);
+            if !self.is_worth_keeping(&digest, until) {
+                continue;
             }
             self.make_room(&digest);
             let new = Quarantine { until, duration: duration(times), times };
+            if self.remaining(&digest, now).is_none() {
+                fresh.push(digest);
+            }
             let known = self.by_revision.entry(digest).or_insert(new);
             known.until = known.until.max(until);
             known.times = known.times.max(times);
@@ -179,6 +182,14 @@ impl Quarantines {
     fn forget(&mut self, now: Instant) {
         self.by_revision
             .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.duration > now);
+    }
+
+    /// Returns whether a quarantine until this time is worth remembering: it is known, there is room
+    /// for it, or a remembered one ends earlier.
+    fn is_worth_keeping(&self, digest: &RevisionDigest, until: Instant) -> bool {
+        self.by_revision.len() < MAX_REVISIONS
+            || self.by_revision.contains_key(digest)
+            || self.by_revision.values().any(|quarantine| quarantine.until < until)
     }
 
     /// Makes room for a revision that is not remembered yet: forgets the quarantine that ends first
