@@ -4,18 +4,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use serde_yaml::Value;
 use tenon_crds::Schedule;
 use tenon_e2e::{PortForward, Process, await_condition, worker};
 use tokio::process::Command;
 
+use crate::helm::set;
 use crate::installing::HTTP_PORT;
 use crate::pods::ROUTER;
 use crate::prober::probed_worker;
 use crate::stage::{ROOT, SYSTEM, Stage};
+use crate::upgrading::upgrade;
+
+/// The Secret with the certificate that the routers show to clients.
+const CLIENTS_SECRET: &str = "clients-tls";
 
 const POD: &str = "prometheus";
 const PORT: u16 = 9090;
@@ -92,6 +98,7 @@ fn configuration() -> anyhow::Result<String> {
 }
 
 pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow::Result<String> {
+    serve_https(stage).await?;
     fill_every_panel(stage).await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let prometheus = format!("http://{}", forward.address());
@@ -104,6 +111,21 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
     // The pictures also show which panels are empty.
     run_tool(&[["draw", "--out", PICTURES].as_slice(), &options].concat()).await?;
     Ok(format!("{}\npictures are in {PICTURES}", report?))
+}
+
+/// Has the routers serve TLS to clients, with a copy of their own certificate.
+async fn serve_https(stage: &Stage) -> anyhow::Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
+    let copy = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CLIENTS_SECRET},
+        "type": "kubernetes.io/tls",
+        "data": secrets.get("tenon-router-tls").await?.data,
+    });
+    let params = PatchParams::apply("tenon-e2e").force();
+    secrets.patch(CLIENTS_SECRET, &params, &Patch::Apply(copy)).await?;
+    upgrade(stage, &[set("router.https.secrets", &format!("{{{CLIENTS_SECRET}}}"))]).await
 }
 
 /// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
@@ -158,12 +180,12 @@ async fn run_tool(arguments: &[&str]) -> anyhow::Result<String> {
     Ok(stdout.trim().to_owned())
 }
 
-/// Deletes Prometheus and its rights. The rights are in Tenon's namespace but are not part of
-/// Tenon.
+/// Deletes Prometheus and its rights, and the certificate for clients. The rights and the
+/// certificate are in Tenon's namespace but are not part of Tenon.
 pub async fn the_prometheus_is_deleted(stage: &Stage) -> anyhow::Result<String> {
-    stage
-        .kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"])
-        .await?;
+    let secret = format!("secret/{CLIENTS_SECRET}");
+    let objects = ["role/prometheus", "rolebinding/prometheus", &secret];
+    stage.kubectl(&[&["delete", "--ignore-not-found"], objects.as_slice()].concat()).await?;
     let delete_pod =
         ["--namespace", stage.namespace.name(), "delete", "pod/prometheus", "--ignore-not-found"];
     stage.cluster.kubectl(&delete_pod).await?;

@@ -17,7 +17,7 @@ const ISOLATE_BYTES: f64 = 4.0 * MIB;
 fn limit(component: Component) -> f64 {
     match component.name {
         name if name == OPERATOR.name => 40.0 * MIB,
-        name if name == ROUTER.name => 30.0 * MIB,
+        name if name == ROUTER.name => 36.0 * MIB,
         _ => 60.0 * MIB,
     }
 }
@@ -50,7 +50,7 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
     }
     ensure!(
         over.is_empty(),
-        "{}; the limits are 40 MiB for an operator, 30 MiB for a router, and 60 MiB plus 4 MiB per isolate for a node",
+        "{}; the limits are 40 MiB for an operator, 36 MiB for a router, and 60 MiB plus 4 MiB per isolate for a node",
         over.join(", ")
     );
     lines.first().context("no Pod reported its memory")?;
