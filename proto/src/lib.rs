@@ -55,6 +55,12 @@ pub mod runtime {
     /// The HTTP/2 path of [`Runtime.Invoke`](runtime_client::RuntimeClient::invoke).
     pub const INVOKE_PATH: &str = "/tenon.runtime.v1.Runtime/Invoke";
 
+    /// Returns whether a content type is that of gRPC. The whole value is compared: the content
+    /// types of grpc-web begin the same way, but grpc-web has another framing and no trailers.
+    pub fn is_grpc(content_type: &[u8]) -> bool {
+        matches!(content_type, b"application/grpc" | b"application/grpc+proto")
+    }
+
     /// Maximum depth of a chain of calls from Worker to Worker. No sensible design has so many
     /// layers, and a loop of sixteen calls ends quickly.
     pub const MAX_DEPTH: u32 = 16;

@@ -33,7 +33,7 @@ use tenon_engine::{
 use tenon_hop::server::Response as HopResponse;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
+use tenon_proto::runtime::{self, INVOKE_PATH, InvokeHead, Scheduled};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tonic::Status;
@@ -84,11 +84,9 @@ pub async fn serve(
 }
 
 fn is_grpc(request: &Request<Incoming>) -> bool {
-    let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
-    // The whole value is compared, because the content types of grpc-web begin the same way and
-    // have another framing.
-    let is_ours = |value: &[u8]| matches!(value, b"application/grpc" | b"application/grpc+proto");
-    request.method() == Method::POST && content_type.is_some_and(is_ours)
+    let content_type = request.headers().get(CONTENT_TYPE);
+    request.method() == Method::POST
+        && content_type.is_some_and(|value| runtime::is_grpc(value.as_bytes()))
 }
 
 async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(

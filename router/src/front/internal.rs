@@ -33,7 +33,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::WorkerId;
 use tenon_proto::invoke;
 use tenon_proto::router::AWAIT_WORKER_PATH;
-use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Service};
+use tenon_proto::runtime::{self, INVOKE_PATH, InvokeHead, Service};
 use tenon_table::Worker;
 use tonic::Status;
 
@@ -59,7 +59,8 @@ pub(crate) async fn serve(
     accounts: Rc<Accounts>,
     request: Request<Incoming>,
 ) -> Result<Response<Relay>, Infallible> {
-    if !is_grpc(&request) {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    if !content_type.is_some_and(|value| runtime::is_grpc(value.as_bytes())) {
         let mut response = Response::new(Relay::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Ok(response);
@@ -77,14 +78,6 @@ pub(crate) async fn serve(
         Ok(head) => answer(&thread, peer, &accounts, head, messages).await,
         Err(failure) => relay::failure(&failure),
     })
-}
-
-fn is_grpc(request: &Request<Incoming>) -> bool {
-    let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
-    // The whole value is compared, because the content types of grpc-web begin the same way, and a
-    // client of grpc-web cannot read the trailers of gRPC.
-    let is_ours = |value: &[u8]| matches!(value, b"application/grpc" | b"application/grpc+proto");
-    content_type.is_some_and(is_ours)
 }
 
 async fn answer(
