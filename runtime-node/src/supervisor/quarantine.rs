@@ -121,7 +121,9 @@ impl Quarantines {
         let times = self.by_revision.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
         let duration = duration(times);
         let quarantine = Quarantine { until: now + duration, duration, times };
-        self.make_room(digest);
+        if let Some((first, _)) = self.displaced_by(digest) {
+            self.by_revision.remove(&first);
+        }
         self.by_revision.insert(*digest, quarantine);
         CrashDecision::Quarantined(quarantine)
     }
@@ -151,10 +153,11 @@ impl Quarantines {
         let mut fresh = Vec::new();
         for AnnouncedQuarantine { digest, remaining, times } in announced {
             let until = now + remaining.min(LONGEST_QUARANTINE);
-            if !self.is_worth_keeping(&digest, until) {
-                continue;
+            match self.displaced_by(&digest) {
+                Some((_, end)) if end >= until => continue,
+                Some((first, _)) => drop(self.by_revision.remove(&first)),
+                None => {}
             }
-            self.make_room(&digest);
             let new = Quarantine { until, duration: duration(times), times };
             if self.remaining(&digest, now).is_none() {
                 fresh.push(digest);
@@ -184,24 +187,14 @@ impl Quarantines {
             .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.duration > now);
     }
 
-    /// Returns whether a quarantine until this time is worth remembering: it is known, there is room
-    /// for it, or a remembered one ends earlier.
-    fn is_worth_keeping(&self, digest: &RevisionDigest, until: Instant) -> bool {
-        self.by_revision.len() < MAX_REVISIONS
-            || self.by_revision.contains_key(digest)
-            || self.by_revision.values().any(|quarantine| quarantine.until < until)
-    }
-
-    /// Makes room for a revision that is not remembered yet: forgets the quarantine that ends first
-    /// if as many as possible are remembered.
-    fn make_room(&mut self, digest: &RevisionDigest) {
+    /// Returns the quarantine that must be forgotten before the revision is remembered, with its end:
+    /// the one that ends first. Returns `None` if there is room, or the revision is remembered.
+    fn displaced_by(&self, digest: &RevisionDigest) -> Option<(RevisionDigest, Instant)> {
         if self.by_revision.len() < MAX_REVISIONS || self.by_revision.contains_key(digest) {
-            return;
+            return None;
         }
-        let first = self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until);
-        if let Some(first) = first.map(|(digest, _)| *digest) {
-            self.by_revision.remove(&first);
-        }
+        let ends = self.by_revision.iter().map(|(digest, quarantine)| (*digest, quarantine.until));
+        ends.min_by_key(|(_, end)| *end)
     }
 }
 
