@@ -12,8 +12,8 @@
 //! own watchers what routers know. It asks the routers instead, each of them, because a client may
 //! reach any of them. A router answers when it has applied the entry. The first answer makes the
 //! Worker `Ready`, once the other routers have answered too or have had [`STRAGGLE`] to do so: a
-//! router that does not answer must not hold deployments up. Until the routers' addresses are
-//! known, any router behind their Service is asked.
+//! router that does not answer must not hold deployments up. Until it knows the routers' addresses,
+//! the leader asks any router behind their Service.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -59,7 +59,8 @@ const CONCURRENCY: usize = 64;
 /// The state of the routers' acknowledgement of a catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// The leader has not asked the routers yet, or has asked them for less than `ACKNOWLEDGE_WITHIN`.
+    /// The leader has not asked the routers yet, or has asked them for less than
+    /// `ACKNOWLEDGE_WITHIN`.
     Pending,
     Given,
     /// No router acknowledged the entry within `ACKNOWLEDGE_WITHIN`. The string is the reason for
@@ -184,7 +185,7 @@ impl Shared {
                 }
             }
         }
-        let _ = timeout(STRAGGLE, asked.for_each(|()| std::future::ready(()))).await;
+        let _ = timeout(STRAGGLE, asked.collect::<()>()).await;
         self.answer(id, &entry, Acknowledgement::Given);
     }
 
@@ -207,7 +208,12 @@ impl Shared {
             true => vec![self.service.clone()],
             false => routers.iter().map(uri).collect::<Vec<Uri>>(),
         };
-        lock(&self.routers).retain(|known, _| targets.contains(known));
+        let mut known = lock(&self.routers);
+        // There are more known routers than routers only if some are gone.
+        if known.len() > targets.len() {
+            known.retain(|router, _| targets.contains(router));
+        }
+        drop(known);
         targets.into_iter().map(|target| self.ask_one(target, entry, failure)).collect()
     }
 
