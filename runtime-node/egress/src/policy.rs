@@ -85,9 +85,8 @@ impl Policy {
     pub fn judge(&self, address: IpAddr) -> Result<Allowed, AddressRefused> {
         let address = unmapped(address);
         let target = translated(address);
-        let is_in =
-            |nets: &[IpNet]| nets.iter().any(|net| net.contains(&address) || net.contains(&target));
-        if is_in(&self.refuse) {
+        let covers = |net: &IpNet| net.contains(&address) || net.contains(&target);
+        if self.refuse.iter().any(covers) {
             return Err(AddressRefused::Listed);
         }
         if METADATA.contains(&target) {
@@ -103,8 +102,7 @@ impl Policy {
         let allow = |net: &IpNet| {
             // The node's own listeners are on the loopback interface. A wide network, such as
             // 0.0.0.0/0, therefore does not allow loopback addresses.
-            (refused != Some(AddressRefused::Loopback) || is_loopback(net))
-                && (net.contains(&address) || net.contains(&target))
+            (refused != Some(AddressRefused::Loopback) || is_loopback(net)) && covers(net)
         };
         match refused {
             Some(refused) if !self.allow.iter().any(allow) => Err(refused),
