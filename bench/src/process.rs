@@ -161,8 +161,7 @@ impl Process {
     /// # Errors
     /// Fails if the process has exited.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
-        let counts = self.each(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64));
-        Ok(counts?.into_iter().sum())
+        self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
     }
 
     /// Returns the CPU time of this process and its running descendants so far.
@@ -170,7 +169,7 @@ impl Process {
     /// # Errors
     /// Fails if the process has exited.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        Ok(self.each(process_cpu)?.into_iter().sum())
+        self.sum(process_cpu)
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
@@ -203,15 +202,19 @@ impl Process {
 
     /// Returns the sum, in bytes, of a field in KiB over this process and its descendants.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
-        let amounts = self.each(|pid| {
+        self.sum(|pid| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
             // A process that is ending no longer has memory, and therefore has no such line.
             Ok(kib.unwrap_or(0_u64) * 1024)
-        });
-        Ok(amounts?.into_iter().sum())
+        })
+    }
+
+    /// Returns the sum of amounts of this process and its descendants.
+    fn sum<T: iter::Sum>(&self, amount: impl Fn(u32) -> io::Result<T>) -> anyhow::Result<T> {
+        Ok(self.each(amount)?.into_iter().sum())
     }
 
     /// Returns the results of `call` for this process and its descendants. A descendant that has

@@ -66,16 +66,7 @@ async fn switch_and_restore(stage: &Stage) -> anyhow::Result<String> {
 async fn switch_to_copies(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
     let mut values = vec![set("certificates.mode", "existingSecret")];
     for (name, _, value) in SECRETS {
-        let copy = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": copy_of(name)},
-            "type": "kubernetes.io/tls",
-            "data": secrets.get(name).await?.data,
-        });
-        secrets
-            .patch(&copy_of(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy))
-            .await?;
+        copy(secrets, name, &copy_of(name)).await?;
         values.push(set(&format!("certificates.existingSecret.{value}"), &copy_of(name)));
     }
     replace_every_pod(stage, upgrade(stage, &values)).await?;
@@ -93,6 +84,20 @@ async fn switch_to_copies(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Resul
             );
         }
     }
+    Ok(())
+}
+
+/// Copies a Secret with a certificate.
+pub async fn copy(secrets: &Api<Secret>, name: &str, copy: &str) -> anyhow::Result<()> {
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": copy},
+        "type": "kubernetes.io/tls",
+        "data": secrets.get(name).await?.data,
+    });
+    let params = PatchParams::apply("tenon-e2e").force();
+    secrets.patch(copy, &params, &Patch::Apply(secret)).await?;
     Ok(())
 }
 

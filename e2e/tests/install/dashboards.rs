@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use serde_yaml::Value;
@@ -13,6 +12,7 @@ use tenon_crds::Schedule;
 use tenon_e2e::{PortForward, Process, await_condition, worker};
 use tokio::process::Command;
 
+use crate::certificates;
 use crate::helm::set;
 use crate::installing::HTTP_PORT;
 use crate::pods::ROUTER;
@@ -116,15 +116,7 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
 /// Has the routers serve TLS to clients, with a copy of their own certificate.
 async fn serve_https(stage: &Stage) -> anyhow::Result<()> {
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    let copy = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": CLIENTS_SECRET},
-        "type": "kubernetes.io/tls",
-        "data": secrets.get("tenon-router-tls").await?.data,
-    });
-    let params = PatchParams::apply("tenon-e2e").force();
-    secrets.patch(CLIENTS_SECRET, &params, &Patch::Apply(copy)).await?;
+    certificates::copy(&secrets, "tenon-router-tls", CLIENTS_SECRET).await?;
     upgrade(stage, &[set("router.https.secrets", &format!("{{{CLIENTS_SECRET}}}"))]).await
 }
 
