@@ -72,8 +72,8 @@ pub struct Record {
 /// Runs the scripts on the installed Tenon.
 ///
 /// # Arguments
-/// * `words` - the function runs only the scripts whose names contain one of these words, or all
-///   scripts if there are no words.
+/// * `words` - select the scripts whose names contain at least one of them. Without words, all
+///   scripts run.
 ///
 /// # Errors
 /// Fails if Tenon is not installed, if a victim's request fails before the first script, or if a

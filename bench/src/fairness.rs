@@ -10,7 +10,7 @@
 //! shard that makes them wait, and would therefore count few of the delayed requests. Phases
 //! alternate, round by round: the neighbors alone, and beside each kind of hog
 //! (`fairness/hogs.rs`): a *spender*, whose requests use nine tenths of the CPU limit and succeed;
-//! a *breaker*, whose requests never end, so that the node terminates each and replaces its
+//! a *breaker*, whose requests never end, so the node terminates each request and replaces the
 //! isolate; a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers
 //! of one mebibyte; and a *compiler* of WebAssembly.
 //!

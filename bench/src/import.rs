@@ -36,8 +36,8 @@ const CONCURRENCY: usize = 16;
 /// measurement.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Pause of the user who deploys single Workers during the import, before each pair of them, one in
-/// each namespace.
+/// Pause before the scenario deploys the next two single Workers during the import, one in each
+/// namespace.
 const DEPLOY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Time limit for the first response of a Worker, and for the end of the backlog.

@@ -14,7 +14,8 @@ use crate::{
     rollback, soak, spread, streams, web,
 };
 
-/// Name of the contender whose CPU time per request Tenon must not exceed.
+/// Name of the contender that bounds Tenon: a request must not cost Tenon more CPU time than it
+/// costs this contender.
 const REFERENCE: &str = "Envoy + deno";
 
 /// Maximum ratio of the CPU time of a request at a node with a front to that of deno alone.

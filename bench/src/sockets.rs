@@ -18,7 +18,8 @@ impl Queued {
     }
 }
 
-/// Returns the bytes queued for all established IPv4 connections whose local port is this one.
+/// Returns the number of bytes that the kernel has queued for the established IPv4 connections with
+/// a local port.
 ///
 /// # Errors
 /// Fails if `/proc/net/tcp` cannot be read.

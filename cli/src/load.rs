@@ -74,7 +74,7 @@ pub(crate) struct Load {
     pub(crate) notes: Vec<String>,
 }
 
-/// Builds a revision of every valid Worker whose code is in files.
+/// Builds a revision of each valid Worker whose code the manifests contain.
 ///
 /// # Arguments
 /// * `served` - returns the revision and static files that a Worker is being served with.

@@ -75,7 +75,8 @@ impl Scheduler {
     /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `scheduled_rx` - the Workers with schedules in their spec or status, each time they change.
+    /// * `scheduled_rx` - the Workers with schedules in their spec or status, each time they
+    ///   change.
     /// * `leading_rx` - whether this replica may claim.
     pub async fn run(
         self: Arc<Self>,

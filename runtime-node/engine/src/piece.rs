@@ -46,8 +46,8 @@ impl Piece {
         Self(Memory::Block { block, _charge: charge })
     }
 
-    /// Creates a piece of bytes that bypass the Worker's JavaScript, and so do not count against its
-    /// budget. `charge` covers the data that is sent with the bytes.
+    /// Creates a piece of bytes that bypass the Worker's JavaScript, and so do not count against
+    /// its budget. `charge` covers the data that is sent with the bytes.
     pub fn with(bytes: Bytes, charge: Charge) -> Self {
         Self(Memory::Bytes { bytes, _charge: Some(charge) })
     }

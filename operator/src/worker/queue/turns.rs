@@ -189,7 +189,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         }
         self.touches += 1;
         let (mut first, latest, mut since) = (self.touches, self.touches, now);
-        // Neither the tenant nor the queue of the author is removed in between, so neither loses its
+        // Neither the tenant nor the author's queue is removed in between, so neither loses its
         // turn.
         let queues = self.tenants.entry(key.tenant(), Rotation::default);
         queues.entry(&author, AuthorQueue::default);

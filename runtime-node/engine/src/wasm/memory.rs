@@ -9,11 +9,11 @@
 //!
 //! V8 takes this memory directly from the operating system, not from a replaceable allocator. But
 //! V8's calls are recognizable. When V8's trap handler is on, each memory is a reservation of at
-//! least [`RESERVATION_SIZE`] bytes. V8 makes pages accessible from the beginning of the reservation
-//! as the memory grows; an access beyond those pages is a fault that becomes a trap. While
-//! JavaScript runs, no other mapping without access is that large, and smaller mappings without
-//! access are for code ([`code_space`]). So this file defines the system functions itself. The
-//! linker resolves V8's calls to these definitions, which pass every other call to the system
+//! least [`RESERVATION_SIZE`] bytes. V8 makes pages accessible from the beginning of the
+//! reservation as the memory grows; an access beyond those pages is a fault that becomes a trap.
+//! While JavaScript runs, no other mapping without access is that large, and smaller mappings
+//! without access are for code ([`code_space`]). So this file defines the system functions itself.
+//! The linker resolves V8's calls to these definitions, which pass every other call to the system
 //! unchanged. If the budget refuses a call, the definition fails with `ENOMEM`. Then `memory.grow`
 //! returns −1 immediately, and the creation of a memory throws a `RangeError` after a garbage
 //! collection that might have made room.
